@@ -14,7 +14,8 @@ import numpy as np
 
 from benchmarks.table import Row, best_of, show
 from deniable.kernels.counting.bit_sums import _count_bytes, count_ones
-from deniable.kernels.counting.pair_tables import PairTables
+from deniable.kernels.counting.pair_tables import add_pairs
+from deniable.kernels.words import as_words
 
 BITS, COHORTS = 128, 64
 
@@ -36,8 +37,8 @@ def rows(count: int = 10**7) -> list[Row]:
             lanes[cohorts == s].sum(axis=0, dtype=np.int64)
 
     def pairs() -> None:
-        tables = PairTables.empty(COHORTS, (BITS, BITS))
-        tables.add(few, few, cohorts)
+        both = np.zeros((COHORTS, BITS + 1, BITS + 1), np.uint32)
+        add_pairs(both, as_words(few), as_words(few), cohorts.astype(np.int64))
 
     count_ones(few, BITS, cohorts, COHORTS, threads=1)
     pairs()

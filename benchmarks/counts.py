@@ -17,7 +17,8 @@ import numpy as np
 from experiments.paper.trials import bloom, pair, survey_of
 
 from benchmarks.table import best_of
-from deniable import PairCounts, associate, pair_counts, simulate
+from deniable import associate, count, simulate
+from deniable.analysis.counting import read_counts
 from deniable.analysis.source import Source
 from deniable.columns import write
 from deniable.simulation import exponential
@@ -35,20 +36,20 @@ def main() -> None:
     crowd = pair(exponential(100, 8.0), exponential(100, 8.0), strength=0.3)
     batch = simulate(SURVEY, crowd.draw(clients, rng), rng=rng)
     names = ["x", "y"]
-    counts = pair_counts(SURVEY, batch, names)  # compiles
+    counts = count(SURVEY, batch, names)  # compiles
     with tempfile.TemporaryDirectory() as folder:
         file, kept = Path(folder, "reports.parquet"), Path(folder, "counts.npz")
         write(file, batch)
         reading = best_of(lambda: sum(map(len, Source(file, SURVEY).batches())))
-        from_file = best_of(lambda: pair_counts(SURVEY, file, names))
+        from_file = best_of(lambda: count(SURVEY, file, names))
         counts.save(kept)
-        size, loading = kept.stat().st_size, best_of(lambda: PairCounts.load(kept))
+        size, loading = kept.stat().st_size, best_of(lambda: read_counts(kept))
     columns = [np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in batch.arrays()]
     touching = best_of(lambda: [int(np.bitwise_xor.reduce(c)) for c in columns])
-    counting = best_of(lambda: pair_counts(SURVEY, batch, names))
+    counting = best_of(lambda: count(SURVEY, batch, names))
 
     def estimate() -> object:
-        return associate(SURVEY, counts, names, candidates=crowd.values, top=19, from_counts=True)
+        return associate(SURVEY, counts, names, candidates=crowd.values, top=19)
 
     estimate()
     packed = sum(column.nbytes for column in columns)

@@ -23,7 +23,7 @@ import numpy as np
 from experiments.paper.dictionaries import prefix_survey
 from experiments.paper.trials import bloom, generators, pair, survey_of, truth_of
 
-from deniable import PairCounts, associate, discover, pair_counts, simulate
+from deniable import PairCounts, associate, count, discover, simulate
 from deniable.columns import write
 from deniable.simulation import Population, exponential, simulate_stream, top_domains
 
@@ -90,7 +90,7 @@ def by_counts(reports: int, seed: int) -> None:
         start = time.perf_counter()
         batches = list(simulate_stream(SURVEY, crowd.draw, clients, rng=rng))
         made = time.perf_counter()
-        counts = pair_counts(SURVEY, batches, NAMES)
+        counts = count(SURVEY, batches, NAMES)
         total = counts if total is None else total + counts
         seconds["simulated"] += made - start
         seconds["counted"] += time.perf_counter() - made
@@ -100,7 +100,7 @@ def by_counts(reports: int, seed: int) -> None:
         file = Path(folder, "counts.npz")
         total.save(file)
         size = file.stat().st_size
-        joint = associate(SURVEY, file, NAMES, candidates=crowd.values, top=10, from_counts=True)
+        joint = associate(SURVEY, file, NAMES, candidates=crowd.values, top=10)
     test = joint.test()
     seconds["decoded"] = time.perf_counter() - start
     off = np.abs(joint.table - truth_of(crowd, joint.labels)) / joint.standard_error

@@ -117,7 +117,11 @@ def trial(setting: Setting, crowd: JointPopulation, rng: Any, ways: tuple[bool, 
     }
     return [
         deniable.associate(
-            survey, batch, ["x", "y"], candidates=listed, top=setting.top, from_counts=way
+            survey,
+            deniable.count(survey, batch, ["x", "y"]) if way else batch,
+            ["x", "y"],
+            candidates=listed,
+            top=setting.top,
         )
         for way in ways
     ]

@@ -37,7 +37,6 @@ import deniable
 from deniable.analysis import associating
 from deniable.inference.joint.uncertainty import widen_errors
 from deniable.inference.joint.unlisted import add_unlisted
-from deniable.inference.linear import estimate
 from deniable.kernels.array_types import Floats, Mask
 from deniable.results import Covariance, Joint, Marginal
 from deniable.simulation import JointPopulation, correlated, random_strings, simulate, zipf
@@ -102,10 +101,9 @@ def cover(setting: Setting, rng: np.random.Generator) -> dict[str, Mask]:
     batch = simulate(survey, crowd.draw(setting.reports, rng), rng=rng)
     candidates = {name: values[name][listed] for name, kind in kinds.items() if kind == "string"}
     with _recorded() as former:
-        joint = deniable.associate(
-            survey, batch, ["x", "y"], candidates=candidates, top=20,
-            from_counts=setting.made_from == "counts",
-        )  # fmt: skip
+        counted = setting.made_from == "counts"
+        source = deniable.count(survey, batch, ["x", "y"]) if counted else batch
+        joint = deniable.associate(survey, source, ["x", "y"], candidates=candidates, top=20)
     truth = truth_of(crowd, joint.labels)
     found = {"cells": _large(truth, joint), "V": np.array([_effect_covered(truth, joint)])}
     rates = truth / truth.sum(axis=1, keepdims=True).clip(1e-12)
@@ -145,10 +143,7 @@ def _recorded() -> Iterator[list[Covariance]]:
         found.append(widen_errors(fitted, influence, [each is not None for each in unlisted]))
         return add_unlisted(fitted, influence, unlisted)
 
-    with (
-        patch.object(associating, "add_unlisted", record),
-        patch.object(estimate, "add_unlisted", record),
-    ):
+    with patch.object(associating, "add_unlisted", record):
         yield found
 
 

@@ -17,9 +17,9 @@ from deniable import (
     Stored,
     Survey,
     associate,
+    count,
     decode,
     discover,
-    pair_counts,
     simulate,
     trend,
 )
@@ -86,7 +86,7 @@ def results(survey: Survey | str | Path, folder: Path) -> list[object]:
     return [
         marginal.to_json(),
         associate(survey, file, ["pet", "dark"]).table.tolist(),
-        pair_counts(survey, file, ("pet", "dark")).reports,
+        count(survey, file, ("pet", "dark")).reports,
         discover(survey, file, "word").strings,
         trend(survey, store, "pet", since="2026-11-16", until=DAY).to_json(),
         by_period(survey, store, lambda part: decode(survey, part, "pet"), since=DAY).to_json(),
@@ -177,7 +177,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         lambda: associate(SURVEY, [], "ab"),
         "questions must be a list of strings, got the single string 'ab'",
     ),
-    "pair": (lambda: pair_counts(SURVEY, [], "ab"), "questions must be a list of strings"),
+    "pair": (lambda: count(SURVEY, [], "ab"), "questions must be a list of strings"),
     "no question": (lambda: decode(SURVEY, [], None), "no question None"),  # type: ignore[arg-type]
     "candidates": (
         lambda: decode(SURVEY, simulate(SURVEY, ANSWERS, rng=1), "word", "vim"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable import associate, decode, discover, pair_counts, simulate
+from deniable import associate, count, decode, discover, simulate
 from deniable.simulation import Population, zipf
 from tests.surveys import make_survey
 
@@ -46,7 +46,7 @@ def main() -> None:
         reports = simulate(survey, {"page": values, "pick": values}, rng=rng)
         decode(survey, reports, "page", WORDS)
         associate(survey, reports, ["page", "pick"], candidates={"page": WORDS})
-        pair_counts(survey, reports, ["page", "pick"])
+        count(survey, reports, ["page", "pick"])
     for settings in UNKNOWN:
         survey = make_survey(QUESTION.format(*settings))
         discover(survey, simulate(survey, people.draw(5000, rng), rng=rng), "word")

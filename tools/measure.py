@@ -33,7 +33,7 @@ LIMITS = {
 TYPE_FOLDERS = ("mechanisms", "protocols", "inference/models")
 """Where the types are defined that others should not have to tell apart."""
 OWN_FOLDERS = (*TYPE_FOLDERS, "survey")
-VERBS = {"decode", "associate", "discover", "pair_counts", "plan", "simulate", "trend"}
+VERBS = {"decode", "associate", "count", "discover", "plan", "simulate", "trend"}
 MAX_PARAMETERS = 8
 CODELESS = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,

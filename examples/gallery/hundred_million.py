@@ -11,7 +11,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from deniable import Survey, associate, pair_counts
+from deniable import Survey, associate, count
 from deniable.simulation import contingency, correlated, simulate_stream, zipf
 
 CLIENTS = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000_000
@@ -37,15 +37,9 @@ crowd = contingency(
 )
 rng = np.random.default_rng(12)
 reports = simulate_stream(survey, crowd.draw, CLIENTS, rng=rng)
-counts = pair_counts(survey, reports, ["homepage", "dark_mode"])
-joint = associate(
-    survey,
-    counts,
-    ["homepage", "dark_mode"],
-    candidates={"homepage": pages},
-    top=10,
-    from_counts=True,
-)
+questions = ["homepage", "dark_mode"]
+counts = count(survey, reports, questions)
+joint = associate(survey, counts, questions, candidates={"homepage": pages}, top=10)
 counts.save("counts.npz")
 errors = 100 * joint.standard_error
 print(f"{joint.reports:,} reports in {Path('counts.npz').stat().st_size / 1e3:.0f} kB of counts")

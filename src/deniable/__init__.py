@@ -10,7 +10,7 @@ from deniable.lazy import lazy_exports
 from deniable.version import __version__
 
 if TYPE_CHECKING:
-    from deniable.analysis import PairCounts, Stored, associate, decode, pair_counts, trend
+    from deniable.analysis import PairCounts, Stored, associate, count, decode, trend
     from deniable.client import Client
     from deniable.columns import ReportBatch
     from deniable.discovery import discover
@@ -29,16 +29,16 @@ __all__ = [
     "__version__",
     "amplified",
     "associate",
+    "count",
     "decode",
     "discover",
-    "pair_counts",
     "plan",
     "simulate",
     "trend",
 ]
 
 _LATER = {
-    "deniable.analysis": ["PairCounts", "Stored", "associate", "decode", "pair_counts", "trend"],
+    "deniable.analysis": ["PairCounts", "Stored", "associate", "count", "decode", "trend"],
     "deniable.client": ["Client"],
     "deniable.columns": ["ReportBatch"],
     "deniable.discovery": ["discover"],

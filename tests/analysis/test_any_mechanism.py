@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from deniable import ReportBatch, Survey, associate, decode, mechanisms
+from deniable import ReportBatch, Survey, associate, count, decode, mechanisms
 from deniable.columns import Column
 from deniable.columns.batch import packed_numbers
 from deniable.errors import InputError
@@ -194,7 +194,8 @@ def test_marginals() -> None:
 @pytest.mark.parametrize("from_counts", [False, True])
 def test_joint_table(from_counts: bool) -> None:
     """15 cells within 4.5 standard errors: false alarm below 2e-4."""
-    joint = associate(survey(), reports(), ["x", "y"], from_counts=from_counts)
+    source = count(survey(), reports(), ["x", "y"]) if from_counts else reports()
+    joint = associate(survey(), source, ["x", "y"])
     assert joint.labels == (X, Y) and joint.converged
     assert farthest(joint.table, TABLE, joint.standard_error) < 4.5
 

@@ -12,9 +12,9 @@ import pytest
 from experiments.paper.trials import bloom, boolean, choice, survey_of
 
 import deniable
-from deniable import PairCounts, Survey, pair_counts
+from deniable import Survey, count
 from deniable.analysis.categories import axes_of
-from deniable.analysis.counting import PairLayout
+from deniable.analysis.counting import PairLayout, read_counts
 from deniable.analysis.source import Source
 from deniable.analysis.tallying import count_all
 from deniable.columns import ReportBatch, write
@@ -96,11 +96,15 @@ def associated(reports: Any, pair: tuple[str, str], **settings: Any) -> Joint:
     return deniable.associate(SURVEY, reports, list(pair), candidates=listed, top=3, **settings)
 
 
+def from_counts(pair: tuple[str, str], **settings: Any) -> Joint:
+    return associated(count(SURVEY, BATCH, pair), pair, **settings)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS, ids="×".join)
 def test_questions_of_every_kind(pair: tuple[str, str]) -> None:
     """Within six standard errors of the truth, and finding the association that there is."""
-    joint = associated(BATCH, pair, from_counts=True)
+    joint = from_counts(pair)
     given = [[_said(v) for v in ANSWERS[name]] for name in pair]
     for i, x in enumerate(joint.labels[0]):
         for j, y in enumerate(joint.labels[1]):
@@ -127,7 +131,8 @@ def test_two_booleans_are_estimated_as_by_the_likelihood() -> None:
     rng = np.random.default_rng(2)
     truth = contingency([[0.3, 0.2], [0.1, 0.4]], x=(True, False), y=(True, False))
     batch = simulate(survey, truth.draw(50_000, rng), rng=rng)
-    by_counts = deniable.associate(survey, batch, ["x", "y"], from_counts=True)
+    counts = count(survey, batch, ["x", "y"])
+    by_counts = deniable.associate(survey, counts, ["x", "y"])
     by_likelihood = deniable.associate(survey, batch, ["x", "y"], nats=1e-5)
     assert by_counts.table == pytest.approx(by_likelihood.table, abs=2e-5)
     assert by_counts.standard_error == pytest.approx(by_likelihood.standard_error, rel=1e-3)
@@ -138,28 +143,22 @@ def test_two_booleans_are_estimated_as_by_the_likelihood() -> None:
 def test_categories_are_those_of_the_reports() -> None:
     """Marginals from counts choose what marginals from reports choose, Other and all."""
     for pair in PAIRS:
-        mine, theirs = (associated(BATCH, pair, from_counts=b) for b in (True, False))
+        mine, theirs = from_counts(pair), associated(BATCH, pair)
         assert mine.labels == theirs.labels
         for one, other in zip(mine.other, theirs.other, strict=True):  # shares differ by noise
             assert one.split(", about")[0] == other.split(", about")[0]
 
 
 def test_a_local_hash_counts_as_its_reports_do() -> None:
-    layout = PairLayout((SURVEY.question("word"), SURVEY.question("ads")))
-    counts = pair_counts(SURVEY, BATCH, ["word", "ads"])
-    assert (counts.first.sum(axis=1) == counts.total).all()  # one number a report
-    count = partial(count_all, Source(BATCH, SURVEY), threads())
-    _, axes = axes_of(layout.questions, LISTED, count, TableSettings(top=3))
-    assert axes[0].labels == associated_labels(counts)
-
-
-def associated_labels(counts: PairCounts) -> tuple[str, ...]:
-    """The fitted labels, where all of them are shown."""
+    questions = [SURVEY.question("word"), SURVEY.question("ads")]
+    counts = count(SURVEY, BATCH, ["word", "ads"])
+    one_number = counts.pairs[:, :-1, -1].sum(axis=1)
+    assert (one_number == counts.pairs[:, -1, -1]).all()
+    of_reports = partial(count_all, Source(BATCH, SURVEY), threads())
+    _, axes = axes_of(questions, LISTED, of_reports, TableSettings(top=3))
     listed = {"word": LISTED["word"]}
-    joint = deniable.associate(
-        SURVEY, counts, ["word", "ads"], candidates=listed, top=8, from_counts=True
-    )
-    return joint.labels[0]
+    joint = deniable.associate(SURVEY, counts, ["word", "ads"], candidates=listed, top=8)
+    assert axes[0].labels == joint.labels[0], "all fitted categories are shown"
 
 
 # --- adding, keeping ----------------------------------------------------------------------------
@@ -167,18 +166,16 @@ def associated_labels(counts: PairCounts) -> tuple[str, ...]:
 
 def test_counts_of_shards_add_up(tmp_path: Path) -> None:
     pair = ["page", "browser"]
-    whole = pair_counts(SURVEY, BATCH, pair, executor=Threads(2))
-    parts = [pair_counts(SURVEY, BATCH.select(slice(i, None, 3)), pair) for i in range(3)]
+    whole = count(SURVEY, BATCH, pair, executor=Threads(2))
+    parts = [count(SURVEY, BATCH.select(slice(i, None, 3)), pair) for i in range(3)]
     parts[2].save(tmp_path / "third.npz")
     write(tmp_path / "first.parquet", BATCH.select(slice(0, None, 3)))
     mixed = [tmp_path / "first.parquet", parts[1], str(tmp_path / "third.npz")]
-    for counts in (parts[0] + parts[1] + parts[2], pair_counts(SURVEY, mixed, pair)):
-        for name in ("both", "first", "second", "total"):
-            assert np.array_equal(getattr(counts, name), getattr(whole, name))
+    for counts in (parts[0] + parts[1] + parts[2], count(SURVEY, mixed, pair)):
+        assert np.array_equal(counts.pairs, whole.pairs)
     assert whole.reports == len(BATCH)
-    direct = associated(BATCH, ("page", "browser"), from_counts=True)
-    later = associated([tmp_path / "third.npz", parts[0], parts[1]], ("page", "browser"),
-                       from_counts=True)  # fmt: skip
+    direct = associated(whole, ("page", "browser"))
+    later = associated(mixed, ("page", "browser"))
     assert np.array_equal(direct.table, later.table)
     assert later.provenance is not None and later.provenance.reports == len(BATCH)
     assert Joint.from_json(later.to_json()).test() == direct.test()
@@ -188,59 +185,48 @@ def test_as_many_cohorts_as_there_can_be() -> None:
     """They are 2¹⁶, one more than a 16-bit integer can hold."""
     survey = survey_of(x=bloom(bits=8, cohorts=65_536), y=boolean(p=0.2, q=0.7))
     batch = simulate(survey, {"x": ["a"] * 50, "y": [True] * 50}, rng=np.random.default_rng(4))
-    layout = PairLayout((survey.question("x"), survey.question("y")))
-    assert layout.strata == 65_536 and np.array_equal(layout.stratum(batch), batch.cohort)
-
-
-class Recorder(Threads):
-    """Threads that remember how many tasks they were given at once."""
-
-    def __init__(self) -> None:
-        super().__init__(2)
-        self.tasks: list[int] = []
-
-    def map(self, function: Any, items: Any) -> Any:
-        given = list(items)
-        self.tasks.append(len(given))
-        return super().map(function, given)
-
-
-def test_no_more_than_two_large_tables_wait_to_be_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    pair, few, many = ["page", "browser"], Recorder(), Recorder()
-    whole = pair_counts(SURVEY, BATCH, pair, executor=many)
-    monkeypatch.setattr("deniable.analysis.counting.MAX_UNSUMMED_COUNTERS", whole.both.size)
-    assert np.array_equal(pair_counts(SURVEY, BATCH, pair, executor=few).both, whole.both)
-    assert many.tasks == [4] and few.tasks == [2, 2]
+    assert PairLayout(survey.questions).strata == (1, 1, 65_536)
+    counts = count(survey, batch, ["x", "y"])
+    assert np.array_equal(counts.pairs[:, -1, -1], np.bincount(batch.cohort, minlength=65_536))
 
 
 def test_counts_of_other_surveys_and_questions_are_refused(tmp_path: Path) -> None:
-    counts = pair_counts(SURVEY, BATCH, ["browser", "ads"])
+    counts = count(SURVEY, BATCH, ["browser", "ads"])
     newer = Survey.from_toml(TOML.replace("version = 1", "version = 2"))
     with pytest.raises(InputError, match="expected counts of browser × ads"):
-        pair_counts(newer, counts, ["browser", "ads"])
+        count(newer, counts, ["browser", "ads"])
     with pytest.raises(InputError, match="expected counts of ads × browser"):
-        pair_counts(SURVEY, counts, ["ads", "browser"])
-    with pytest.raises(InputError, match="same questions of one survey"):
+        count(SURVEY, counts, ["ads", "browser"])
+    with pytest.raises(InputError, match="the survey and the order of questions must be the same"):
         counts + replace(counts, survey="00")
     with pytest.raises(InputError, match="two different questions"):
-        pair_counts(SURVEY, BATCH, ["browser", "ads", "page"])
-    with pytest.raises(InputError, match="these arrays are not counts"):
-        replace(counts, both=counts.both + counts.reports)
+        count(SURVEY, BATCH, ["browser", "ads", "page"])
+    with pytest.raises(InputError, match="these are no counts"):
+        replace(counts, pairs=counts.pairs - counts.reports)
+    with pytest.raises(InputError, match="these are no counts"):
+        replace(
+            counts, pairs=np.where(np.indices(counts.pairs.shape).any(axis=0), counts.pairs, 10**6)
+        )
+    with pytest.raises(InputError, match="expected integers"):
+        replace(counts, pairs=counts.pairs / 2)
     with pytest.raises(InputError, match=r"must end in \.npz"):
         counts.save(tmp_path / "counts.csv")
     (tmp_path / "no.npz").write_bytes(b"nothing of the kind")
-    with pytest.raises(InputError, match="does not hold pair counts"):
-        PairCounts.load(tmp_path / "no.npz")
+    with pytest.raises(InputError, match="does not hold counts"):
+        read_counts(tmp_path / "no.npz")
+    counts.save(tmp_path / "c.npz")
+    with pytest.raises(InputError, match="is given twice"):
+        associated([tmp_path / "c.npz", tmp_path / "c.npz"], ("browser", "ads"))
 
 
 def test_what_counts_cannot_do_is_refused() -> None:
-    joint = associated(BATCH, ("browser", "ads"), from_counts=True)
-    for test in (lambda: joint.test("lrt"), joint.mutual_independence):
-        with pytest.raises(InputError, match="the reports"):
-            test()
+    joint = from_counts(("browser", "ads"))
+    assert joint.mutual_independence() == joint.test()
+    with pytest.raises(InputError, match="needs the reports"):
+        joint.test("lrt")
     with pytest.raises(InputError, match="associate the reports themselves"):
         wide = bloom(bits=1024, cohorts=128)
-        pair_counts(survey_of(x=wide, y=wide), BATCH, ["x", "y"])
+        count(survey_of(x=wide, y=wide), BATCH, ["x", "y"])
 
 
 def test_a_choice_that_some_left_out_has_no_answer_as_a_category() -> None:
@@ -248,7 +234,7 @@ def test_a_choice_that_some_left_out_has_no_answer_as_a_category() -> None:
     rng = np.random.default_rng(3)
     values = {"x": ["a"] * 4000 + [None] * 4000, "y": [True] * 4000 + [False] * 4000}
     batch = simulate(survey, values, rng=rng)
-    joint = deniable.associate(survey, batch, ["x", "y"], from_counts=True)
+    joint = deniable.associate(survey, count(survey, batch, ["x", "y"]), ["x", "y"])
     assert joint.labels[0] == ("a", "b", "(no answer)")
     assert joint.cell("(no answer)", "no")["table"] == pytest.approx(0.5, abs=0.03)
 
@@ -271,8 +257,9 @@ def test_levels_that_do_not_tell_a_string_do_not_mislead(more: str) -> None:
     ads = rng.random(60_000) < np.where(codes == 0, 0.7, 0.2)
     values = {"word": [words[i] for i in codes], "ads": ads.tolist()}
     batch = simulate(survey, values, rng=rng)
+    counts = count(survey, batch, ["word", "ads"])
     joint = deniable.associate(
-        survey, batch, ["word", "ads"], candidates={"word": words[:3]}, top=3, from_counts=True
+        survey, counts, ["word", "ads"], candidates={"word": words[:3]}, top=3
     )
     assert set(joint.labels[0][:3]) == set(words[:3])
     for i, word in enumerate(words[:3]):
@@ -284,16 +271,17 @@ def test_levels_that_do_not_tell_a_string_do_not_mislead(more: str) -> None:
 
 @pytest.mark.parametrize("other", [False, "product"])
 def test_other_models_of_other(other: Any) -> None:
-    joint = associated(BATCH, ("page", "browser"), from_counts=True, other=other)
+    joint = from_counts(("page", "browser"), other=other)
     assert joint.table.sum() == pytest.approx(1)
     if other == "product":
-        kept = associated(BATCH, ("page", "browser"), from_counts=True)
+        kept = from_counts(("page", "browser"))
         assert joint.labels == kept.labels
         assert joint.table == pytest.approx(kept.table, abs=0.03)
 
 
 def test_a_handful_of_reports_says_little() -> None:
     for few in (1, 2, 5):
-        joint = associated(BATCH.select(slice(0, few)), ("browser", "ads"), from_counts=True)
+        counts = count(SURVEY, BATCH.select(slice(0, few)), ["browser", "ads"])
+        joint = associated(counts, ("browser", "ads"))
         assert joint.reports == few and (joint.high - joint.low).max() > 0.5
         assert 0 <= joint.test().p_value <= 1 and joint.cramers_v().high == 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deniable import associate, simulate
-from deniable.analysis import pair_counts
+from deniable.analysis import count
 from tests.surveys import make_survey
 
 SURVEY = make_survey(
@@ -43,8 +43,7 @@ def test_joint_tables_by_likelihood_and_from_counts() -> None:
     reports = simulate(SURVEY, answers, rng=rng)
     settings = {"candidates": {"word": WORDS}}
     exact = associate(SURVEY, reports, ["pick", "word"], **settings)
-    counted = associate(
-        SURVEY, pair_counts(SURVEY, reports, ["pick", "word"]), ["pick", "word"], **settings
-    )
+    counts = count(SURVEY, reports, ["pick", "word"])
+    counted = associate(SURVEY, counts, ["pick", "word"], **settings)
     for result in (exact, counted):
         assert np.abs(np.asarray(result.table)[:2, :2] - TABLE).max() < 0.05

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import store
-from deniable.analysis import Stored, associate, decode, subgroups, trend
+from deniable.analysis import Stored, associate, count, decode, subgroups, trend
 from deniable.cli.app import app
 from deniable.columns import ReportBatch, write
 from deniable.compute.executors import Threads
@@ -235,15 +235,9 @@ def test_a_table_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_share_of_other_in_words_is_that_of_the_table() -> None:
     """Other includes detected strings that have no row, whether fitted separately or not."""
-    for from_counts in (False, True):
-        joint = associate(
-            SURVEY,
-            crowd()[1],
-            ["page", "editor"],
-            candidates={"page": PAGES[:5]},
-            top=2,
-            from_counts=from_counts,
-        )
+    questions, reports = ["page", "editor"], crowd()[1]
+    for source in (reports, count(SURVEY, reports, questions)):
+        joint = associate(SURVEY, source, questions, candidates={"page": PAGES[:5]}, top=2)
         share = float(joint.table[joint.labels[0].index("(other)")].sum())
         said = f"(other) of page: all values except the 2 named ones, about {percent(share)}"
         assert share == pytest.approx(0.45, abs=0.05)

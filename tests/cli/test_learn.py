@@ -269,11 +269,10 @@ def test_counts_of_days_add_up_to_those_of_the_store(tmp_path: Path) -> None:
         fine("count", "survey.toml", "store.db", *pair, *days, "-o", file)
     said = json.loads(fine("count", "survey.toml", *files[:2], *pair, "-o", files[2], "--json"))
     assert said["reports"] == 3 * CLIENTS and said["bytes"] == Path(files[2]).stat().st_size
-    wanted = fine("associate", "survey.toml", "store.db", *pair, "--from-counts", "--json")
-    for counts in (files[:2], files[2:]):
-        got = fine("associate", "survey.toml", *counts, *pair, "--from-counts", "--json")
-        assert json.loads(got)["table"] == json.loads(wanted)["table"]
-    shown = fine("associate", "survey.toml", files[2], *pair, "--from-counts")
+    wanted = fine("associate", "survey.toml", files[2], *pair, "--json")
+    got = fine("associate", "survey.toml", *files[:2], *pair, "--json")
+    assert json.loads(got)["table"] == json.loads(wanted)["table"]
+    shown = fine("associate", "survey.toml", files[2], *pair)
     assert "from counts of their bits" in shown and "are associated" in shown
 
 
@@ -323,11 +322,7 @@ WRONG = {
     "three at once": (("count", "survey.toml", "reports.parquet", "-o", "x.npz"), 1,
                       "name two different questions"),
     "counts as reports": (("associate", "survey.toml", "counts.npz", "--question", "ads",
-                           "--question", "browser", "--from-counts"), 1,
-                          "does not hold pair counts"),
-    "a test of reports": (("associate", "survey.toml", "reports.parquet", "--question", "ads",
-                           "--question", "browser", "--from-counts", "--test", "lrt"), 1,
-                          "needs the reports"),
+                           "--question", "browser"), 1, "does not hold counts"),
     "candidates of what": (("associate", "survey.toml", "reports.parquet", "--question", "ads",
                             "--question", "browser", "--candidates", "pages.txt"), 2,
                            "--candidates QUESTION=FILE"),

@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 from tools.rappor_files import write_map, write_params
 
-from deniable import Survey, pair_counts, simulate
+from deniable import Survey, count, simulate
+from deniable.analysis.counting import read_counts
 from deniable.cli.inputs import read_result, read_strings, read_words
 from deniable.cli.simulate_command import _simulate_values
 from deniable.client import Ledger
 from deniable.client.ledger import Charge
 from deniable.columns import ReportBatch, scan, write
 from deniable.errors import DeniableError
-from deniable.inference.linear.joint_counts import PairCounts
 from deniable.rappor import files as rappor
 from deniable.rappor.reports import read_reports
 from deniable.simulation import from_csv, table_from_csv
@@ -79,7 +79,7 @@ def _answers(path: Path) -> None:
 
 
 def _counted(path: Path) -> None:
-    pair_counts(SURVEY, reports(), ["editor", "page"]).save(path)
+    count(SURVEY, reports(), ["editor", "page"]).save(path)
 
 
 def _read_table(path: Path) -> object:
@@ -104,7 +104,7 @@ KINDS = [
         Kind(f"reports{ending}", lambda path: write(path, reports()), _scan)
         for ending in (".parquet", ".dn")
     ),
-    Kind("counts.npz", _counted, PairCounts.load),
+    Kind("counts.npz", _counted, read_counts),
     Kind("survey.json", SURVEY.publish, Survey.load),
     Kind("survey.toml", _text(survey_toml(EDITOR_AND_PAGE)), Survey.load),
     *(Kind(f"{name}.json", result.save, _shown) for name, result in samples().items()),

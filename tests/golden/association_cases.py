@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable import PairCounts, associate, pair_counts
+from deniable import associate, count
 from deniable.analysis import associate_likelihoods
 from tests.golden import freezing
 from tests.golden.compare import JOINT
@@ -108,17 +108,22 @@ def associate_other_mechanisms() -> Any:
 def associate_counts() -> Any:
     """Joint tables from counts of bits that are set together."""
     strings = {"page": PAGES, "word": WORDS}
-    counted: dict[str, Any] = {"from_counts": True}
-    page = counted | {"candidates": {"page": PAGES}, "top": 4}
-    codes = counted | {"candidates": {"word": CUT, "code": CODES}, "top": 4}
+    page: dict[str, Any] = {"candidates": {"page": PAGES}, "top": 4}
+    codes = {"candidates": {"word": CUT, "code": CODES}, "top": 4}
     return {
-        "string and choice": associated("habits", "page", "browser", **page),
-        "without other": associated("habits", "page", "browser", other=False, **page),
-        "options": associated("habits", "dark", "browser", **counted),
-        "several members": associated("habits", "month", "browser", **counted),
-        "filters": associated("filters", "page", "word", candidates=strings, top=3, **counted),
-        "local hashes": associated("whole", "word", "code", **codes),
+        "string and choice": from_counts("habits", "page", "browser", **page),
+        "without other": from_counts("habits", "page", "browser", other=False, **page),
+        "options": from_counts("habits", "dark", "browser"),
+        "several members": from_counts("habits", "month", "browser"),
+        "filters": from_counts("filters", "page", "word", candidates=strings, top=3),
+        "local hashes": from_counts("whole", "word", "code", **codes),
     }
+
+
+def from_counts(name: str, *questions: str, **settings: Any) -> dict[str, Any]:
+    """Freeze the joint table of two questions from their counts."""
+    counts = count(survey(name), batch(name), questions)
+    return freezing.joint(associate(survey(name), counts, questions, **settings))
 
 
 @case
@@ -127,10 +132,10 @@ def counts_saved_and_added() -> Any:
     whole, half = batch("filters"), CLIENTS // 2
     shards = [whole.select(slice(0, half)), whole.select(slice(half, None))]
     questions = ["page", "word"]
-    counts = [pair_counts(survey("filters"), shard, questions) for shard in shards]
+    counts = [count(survey("filters"), shard, questions) for shard in shards]
     with tempfile.TemporaryDirectory() as folder:
         counts[0].save(Path(folder) / "first.npz")
-        total = PairCounts.load(Path(folder) / "first.npz") + counts[1]
+        total = count(survey("filters"), [Path(folder) / "first.npz", counts[1]], questions)
     settings: dict[str, Any] = {"candidates": {"page": PAGES, "word": WORDS}, "top": 3}
     return {
         "reports": [each.reports for each in (*counts, total)],

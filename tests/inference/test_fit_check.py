@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from experiments.fit_check import HEAD, SURVEYS, check, simulate, survey_of
 
-from deniable import Survey, associate, decode, discover, pair_counts
+from deniable import Survey, associate, count, decode, discover
 from deniable.analysis import compare
 from deniable.columns import ReportBatch
 from deniable.inference import fit_counts
@@ -122,17 +122,17 @@ def test_plots_carry_the_warning(bloom):
     assert "SUSPICIOUS REPORTS" in [text.get_text() for text in axes.texts]
 
 
-def test_pair_counts_are_checked_as_far_as_they_go():
+def test_counts_are_checked_as_far_as_they_go():
     head, text = HEAD.format(collect="once"), SURVEYS["Bloom, h = 2"]
     survey = Survey.from_toml(head + text + '\n[questions.dark]\nkind = "boolean"\nepsilon = 2.0')
     answers = {"word": ["wa", "wb"] * 2_000, "dark": [True, False] * 2_000}
     batch = simulate(survey, answers, rng=np.random.default_rng(6))
     listed = {"word": ["wa", "wb"]}
-    counts = pair_counts(survey, batch, ["word", "dark"])
+    counts = count(survey, batch, ["word", "dark"])
     fit = associate(survey, counts, ["word", "dark"], candidates=listed).fit
     assert not fit.suspicious
     assert "whether some reports were sent twice" in fit.unchecked
-    counts = pair_counts(survey, batch.select(batch.cohort < 32), ["word", "dark"])
+    counts = count(survey, batch.select(batch.cohort < 32), ["word", "dark"])
     fit = associate(survey, counts, ["word", "dark"], candidates=listed).fit
     assert "cohorts are distributed unevenly" in str(fit)
 

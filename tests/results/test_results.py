@@ -12,7 +12,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from deniable import pair_counts, simulate
+from deniable import count, simulate
 from deniable.errors import InputError, MissingPackage
 from deniable.results import Interval, Joint, Marginal, Measured, Provenance, Result, Trend
 from deniable.results.base import TEST_DATA
@@ -186,10 +186,10 @@ def test_numbers_with_nan_compare_equal() -> None:
 
 def test_counts_compare_and_pickle_too() -> None:
     reports = simulate(editors(), {"editor": ["vim"] * 9, "dark": [True] * 9}, rng=1)
-    counts = pair_counts(editors(), reports, ["editor", "dark"])
+    counts = count(editors(), reports, ["editor", "dark"])
     again = pickle.loads(pickle.dumps(counts))
     assert again == counts and hash(again) == hash(counts)
-    assert counts != pair_counts(editors(), reports.select(slice(8)), ["editor", "dark"])
+    assert counts != count(editors(), reports.select(slice(8)), ["editor", "dark"])
 
 
 # --- in a notebook -------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,10 @@ from experiments.paper.trials import (
 from scipy.stats import binom, kstest
 
 import deniable
-from deniable.analysis.counting import pair_counts
+from deniable import PairCounts, count
+from deniable.analysis import associating
+from deniable.inference import linear
 from deniable.inference.joint import uncertainty as covariance
-from deniable.inference.linear import estimate as linear_joint
-from deniable.inference.linear.joint_counts import PairCounts
 from deniable.results import Joint
 from deniable.simulation import JointPopulation, correlated, simulate, zipf
 
@@ -45,7 +44,7 @@ def strings(strength: float, trials: int) -> tuple[tuple[JointPopulation, PairCo
     for rng in generators(71, trials):
         crowd = pair(zipf(60), zipf(60), strength=strength, rng=rng)
         batch = simulate(STRINGS, crowd.draw(40_000, rng), rng=rng)
-        counts = pair_counts(STRINGS, batch, ["x", "y"])
+        counts = count(STRINGS, batch, ["x", "y"])
         known = deniable.associate(STRINGS, batch, ["x", "y"], candidates=crowd.values, top=4)
         found.append((crowd, counts, known))
     return tuple(found)
@@ -56,9 +55,8 @@ def tables(strength: float, trials: int, **settings: Any) -> list[tuple[TrialTab
     found = []
     for crowd, counts, known in strings(strength, trials):
         joint = deniable.associate(
-            STRINGS, counts, ["x", "y"], candidates=crowd.values, top=4, from_counts=True,
-            **settings,
-        )  # fmt: skip
+            STRINGS, counts, ["x", "y"], candidates=crowd.values, top=4, **settings
+        )
         found.append((TrialTable.of(crowd, joint), TrialTable.of(crowd, known)))
     return found
 
@@ -90,7 +88,7 @@ def test_intervals_cover() -> None:
 def without_what_strata_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take errors as if unlisted strings were random ones."""
     monkeypatch.setattr(covariance, "MIN_COHORTS", 10**6)
-    monkeypatch.setattr(linear_joint, "add_unlisted", lambda fitted, *_: fitted)
+    monkeypatch.setattr(associating, "add_unlisted", lambda fitted, *_: fitted)
 
 
 def test_intervals_without_the_noise_of_one_question_do_not(
@@ -100,15 +98,13 @@ def test_intervals_without_the_noise_of_one_question_do_not(
 
     What strata say of errors would make up for it, and is left out.
     """
-    whole = linear_joint._spread
+    whole = linear._spread
 
-    def exact(total: Any, first: Any, second: Any, table: Any) -> Any:
-        gain = second.ratios.gain
-        square = (gain[:, :, :, None] * gain[:, :, None, :]).reshape(second.ratios.square.shape)
-        noiseless = replace(second.ratios, square=square)
-        return whole(total, first, SimpleNamespace(ratios=noiseless, place=second.place), table)
+    def exact(total: Any, x: Any, y: Any, table: Any) -> Any:
+        square = (y.gain[:, :, :, None] * y.gain[:, :, None, :]).reshape(y.square.shape)
+        return whole(total, x, replace(y, square=square), table)
 
-    monkeypatch.setattr(linear_joint, "_spread", exact)
+    monkeypatch.setattr(linear, "_spread", exact)
     without_what_strata_say(monkeypatch)
     inside, _ = coverage([mine for mine, _ in tables(0.3, 12)])
     assert not inside > 0.90
@@ -121,9 +117,8 @@ def covered_without_the_heaviest(trials: int = 10) -> float:
         crowd = pair(zipf(40), zipf(40), strength=0.2, rng=rng)
         batch = simulate(STRINGS, crowd.draw(200_000, rng), rng=rng)
         listed = {name: values[1:] for name, values in crowd.values.items()}
-        joint = deniable.associate(
-            STRINGS, batch, ["x", "y"], candidates=listed, top=4, from_counts=True
-        )
+        counts = count(STRINGS, batch, ["x", "y"])
+        joint = deniable.associate(STRINGS, counts, ["x", "y"], candidates=listed, top=4)
         found.append(TrialTable.of(crowd, joint))
     inside, _ = coverage(found)
     return inside
@@ -150,9 +145,9 @@ def p_values(trials: int) -> tuple[np.ndarray, np.ndarray]:
     crowd = JointPopulation(values, correlated(zipf(6), np.array([0.2, 0.8]), strength=0.0))
     for rng in generators(72, trials):
         batch = simulate(CHOICES, crowd.draw(10_000, rng), rng=rng)
-        counts = pair_counts(CHOICES, batch, ["x", "y"])
+        counts = count(CHOICES, batch, ["x", "y"])
         for p, some in ((right, counts), (twice, counts + counts)):
-            joint = deniable.associate(CHOICES, some, ["x", "y"], from_counts=True)
+            joint = deniable.associate(CHOICES, some, ["x", "y"])
             p.append(joint.test().p_value)
     return np.array(right), np.array(twice)
 
@@ -176,9 +171,8 @@ def test_p_values_with_other_are_not_too_small() -> None:
     below .005 once in 640; associated ones are all found."""
     for strength, low in ((0.0, False), (0.3, True)):
         found = np.array([
-            deniable.associate(
-                STRINGS, counts, ["x", "y"], candidates=crowd.values, top=4, from_counts=True
-            ).test().p_value
+            deniable.associate(STRINGS, counts, ["x", "y"], candidates=crowd.values, top=4)
+            .test().p_value
             for crowd, counts, _ in strings(strength, 12)
         ])  # fmt: skip
         assert (found < 1e-6).all() if low else (found < 0.005).sum() < 2, strength

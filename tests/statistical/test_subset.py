@@ -11,7 +11,7 @@ import pytest
 from experiments.paper.trials import generators
 
 from deniable import ReportBatch, Survey, associate, decode, simulate
-from deniable.analysis import pair_counts
+from deniable.analysis import count
 from deniable.inference.models.subset import SubsetModel
 from deniable.kernels.array_types import Floats
 from deniable.simulation import Coded, zipf
@@ -70,7 +70,7 @@ def table_coverage(from_counts: bool, crowds: int = 100) -> float:
             for name, code in zip("xy", drawn, strict=True)
         }
         reports = simulate(PAIR, coded, rng=rng)
-        source = pair_counts(PAIR, reports, ["x", "y"]) if from_counts else reports
+        source = count(PAIR, reports, ["x", "y"]) if from_counts else reports
         joint = associate(PAIR, source, ["x", "y"])
         cells = truth[: len(joint.labels[0]), : len(joint.labels[1])]
         large = cells > 3 * joint.standard_error

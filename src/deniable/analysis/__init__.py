@@ -1,4 +1,4 @@
-"""Analysis of reports: the verbs `decode`, `associate`, `pair_counts`, `trend`, `compare`.
+"""Analysis of reports: the verbs `decode`, `associate`, `count`, `trend`, `compare`.
 
 Names are imported on first use: `decode` needs few of the modules that `associate` does.
 """
@@ -10,11 +10,10 @@ from deniable.lazy import lazy_exports
 if TYPE_CHECKING:
     from deniable.analysis.associating import associate, associate_likelihoods
     from deniable.analysis.changes import compare
-    from deniable.analysis.counting import pair_counts
+    from deniable.analysis.counting import PairCounts, count
     from deniable.analysis.decoding import decode
     from deniable.analysis.periods import by_period, trend
     from deniable.analysis.source import Stored
-    from deniable.inference.linear.joint_counts import PairCounts
 
 __all__ = [
     "PairCounts",
@@ -23,8 +22,8 @@ __all__ = [
     "associate_likelihoods",
     "by_period",
     "compare",
+    "count",
     "decode",
-    "pair_counts",
     "trend",
 ]
 
@@ -33,10 +32,9 @@ __getattr__ = lazy_exports(
     {
         "deniable.analysis.associating": ["associate", "associate_likelihoods"],
         "deniable.analysis.changes": ["compare"],
-        "deniable.analysis.counting": ["pair_counts"],
+        "deniable.analysis.counting": ["PairCounts", "count"],
         "deniable.analysis.decoding": ["decode"],
         "deniable.analysis.periods": ["by_period", "trend"],
         "deniable.analysis.source": ["Stored"],
-        "deniable.inference.linear.joint_counts": ["PairCounts"],
     },
 )

@@ -13,30 +13,31 @@ from operator import itemgetter
 import numpy as np
 
 from deniable.analysis.categories import Strings, axes_of, check_listed, joint_of
-from deniable.analysis.counting import pair_counts
-from deniable.analysis.from_counts import associate_counts
-from deniable.analysis.source import Part, Reports, Source
+from deniable.analysis.counting import PairCounts, PairLayout, count, is_counts
+from deniable.analysis.source import Part, Reports, Source, listed
 from deniable.analysis.tallying import check_all, count_all, has_tests, provenance_of
 from deniable.arguments import as_names
 from deniable.columns import ReportBatch
-from deniable.compute.executors import AnyExecutor, executor_of
+from deniable.compute.executors import AnyExecutor, executor_of, one_blas_thread
 from deniable.compute.progress import Progress, reports_progress
 from deniable.compute.rows import LikelihoodRows
 from deniable.errors import InputError
-from deniable.inference.association.effect_size import cramers_v
+from deniable.inference.association.effect_size import cramers_v, cramers_v_of
 from deniable.inference.association.independence import (
     association_test,
     mutual_independence,
 )
+from deniable.inference.fit_check import fit_check
+from deniable.inference.fit_counts import FitCounts, PartCounts
 from deniable.inference.joint.collapse import collapse_evidence, collapse_influence
 from deniable.inference.joint.evidence import Evidence, evidence_of, gather
 from deniable.inference.joint.solver import JointFit, maximise
 from deniable.inference.joint.uncertainty import covariance, stratum_influence, widen_errors
 from deniable.inference.joint.unlisted import add_unlisted
-from deniable.inference.linear.joint_counts import PairCounts
+from deniable.inference.linear import LinearRatios, linear_joint, linear_test
 from deniable.inference.models.base import AnyModel, Axis, OtherModel, TableSettings
-from deniable.kernels.array_types import Indices, Integers, Table
-from deniable.results import Joint
+from deniable.kernels.array_types import Floats, Indices, Integers, Table
+from deniable.results import Covariance, Joint
 from deniable.results.association import AssociationTest, EffectSize, Tests
 from deniable.survey import Survey, SurveyOrPath
 
@@ -54,7 +55,6 @@ def associate(
     alpha: float = 0.05,
     nats: float = 0.01,
     max_passes: int = 200,
-    from_counts: bool = False,
     executor: AnyExecutor = None,
     progress: Progress | None = None,
 ) -> Joint:
@@ -65,8 +65,8 @@ def associate(
     survey : Survey, str or Path
         Survey that the reports answer, or the path of its file.
     reports : ReportBatch, str, Path, Arrow table, data frame, Store, Stored, or several of these
-        Reports to analyse. Counts made by `pair_counts`, or .npz files of them, may take the place
-        of reports of two questions.
+        Reports to analyse. Counts of two questions that `count` made, or .npz files of them, may
+        take their place.
     questions : sequence of str
         Names of two or more questions: the axes of the table.
     candidates : mapping of str to strings, Discovery or Marginal, optional
@@ -90,9 +90,6 @@ def associate(
     max_passes : int, default 200
         Maximum number of passes over the reports. A `NotConvergedWarning` is issued if the fit
         has not converged by then.
-    from_counts : bool, default False
-        Estimate the table of two questions from counts of bits that are set together. This needs
-        a single pass, and is less precise if strings have several hashes.
     executor : str or distributed.Client, optional
         Where the computation runs: "threads" (default), "threads:N", "dask://HOST:PORT",
         "tls://HOST:PORT" or a `distributed.Client`.
@@ -151,13 +148,14 @@ def associate(
     given = dict(candidates or {})
     check_listed(given, questions)
     executor = executor_of(executor)
-    if from_counts or isinstance(reports, PairCounts):
-        counts = pair_counts(survey, reports, questions, executor=executor)
+    parts = listed(reports)
+    if any(map(is_counts, parts)):
+        counts = count(survey, parts, questions, executor=executor)
         tested = has_tests(survey, asked, counts.reports)
         settings = TableSettings(top, other, fitted, alpha, tested=tested)
-        joint = associate_counts(survey, counts, given, settings)
+        joint = _associate_counts(survey, counts, given, settings)
         return joint if tested else joint.untested()
-    source = Source(reports, survey)
+    source = Source(parts, survey)
     tested = has_tests(survey, asked, source.count)
     settings = TableSettings(top, other, fitted, alpha, tested=tested)
     models, axes = axes_of(asked, given, partial(count_all, source, executor), settings)
@@ -273,12 +271,8 @@ def _joint(
     fit_covariance = covariance(evidence, fit.table)
     groups = [axis.groups for axis in axes]
     shown = fit_covariance.collapsed(groups)
-    if any(with_other := [axis.ends_with_other for axis in axes]):
-        # Unlisted strings, which are in Other, make cohorts differ by more than their noise.
-        influence = stratum_influence(evidence, fit_covariance)
-        widened = add_unlisted(fit_covariance, influence, [axis.unlisted for axis in axes])
-        influence = collapse_influence(influence, groups)
-        shown = widen_errors(widened.collapsed(groups), influence, with_other)
+    if any(axis.ends_with_other for axis in axes):
+        shown = _widened(fit_covariance, stratum_influence(evidence, fit_covariance), axes)
     effect = partial(cramers_v, evidence, fit_covariance, groups=groups, widened=shown)
     tests = _tests(evidence, fit, effect, groups)
     return replace(
@@ -288,6 +282,17 @@ def _joint(
         passes=fit.passes,
         converged=fit.converged,
     )
+
+
+def _widened(fitted: Covariance, influence: Floats, axes: Sequence[Axis]) -> Covariance:
+    """Return the table of the categories that are shown, with errors for unlisted strings.
+
+    These strings, which are in Other, make cohorts differ by more than their noise.
+    """
+    groups = [axis.groups for axis in axes]
+    shown = add_unlisted(fitted, influence, [axis.unlisted for axis in axes]).collapsed(groups)
+    with_other = [axis.ends_with_other for axis in axes]
+    return widen_errors(shown, collapse_influence(influence, groups), with_other)
 
 
 def _tests(
@@ -311,4 +316,49 @@ def _tests(
         lambda method: run(association_test, method=method),
         effect,
         lambda: run(mutual_independence),
+    )
+
+
+# --- from counts to a table ----------------------------------------------------------------------
+
+
+def _associate_counts(
+    survey: Survey, counts: PairCounts, candidates: Mapping[str, Strings], settings: TableSettings
+) -> Joint:
+    """Estimate the joint distribution of two questions from their counts."""
+    layout = PairLayout(tuple(map(survey.question, counts.questions)))
+    asked, pairs = layout.questions, counts.pairs.astype(np.float64)
+    bits = [layout.bit_counts(counts.pairs, side) for side in (0, 1)]
+    models, axes = axes_of(
+        asked, candidates, lambda q, model: model.counts_from_bits(bits[asked.index(q)]), settings
+    )
+    groups = [axis.groups for axis in axes]
+    with one_blas_thread():
+        x, y = (
+            LinearRatios.of(model.components(), bits[side], layout.question_strata(side))
+            for side, model in enumerate(models)
+        )
+        table, unconstrained, influence = linear_joint(pairs, x, y)
+        shown = _widened(table, influence, axes)
+
+    @cache
+    def test(method: str = "score") -> AssociationTest:
+        if method != "score":
+            raise InputError(f"the {method!r} test needs the reports: counts have the 'score' test")
+        with one_blas_thread():
+            return linear_test(pairs, x, y, groups)
+
+    free, noise = unconstrained.collapsed(groups).table, table.collapsed(groups)
+    effect = partial(cramers_v_of, free, noise, counts.reports, widened=shown)
+    parts = tuple(
+        (PartCounts.of_strata(question.protocol.parts[0], each),)
+        for question, each in zip(asked, bits, strict=True)
+    )
+    cohorts = counts.pairs[:, -1, -1].reshape(layout.strata).sum(axis=(0, 1))
+    nothing = np.zeros(0, np.int64)  # counts have neither clear fields nor copies
+    return replace(
+        joint_of(counts.questions, axes, shown, counts.reports, Tests(test, effect, test)),
+        made_from="counts",
+        provenance=provenance_of(survey, asked, counts.reports, counts.origin),
+        fit=fit_check(survey, asked, FitCounts(cohorts, (nothing, nothing), parts, (), 0.0)),
     )

@@ -114,7 +114,7 @@ class Source:
         self._parts = [each for part in listed(reports) for each in _parts(part)]
         if not self._parts:
             raise InputError(NO_REPORTS)
-        _check_distinct(self._parts)
+        check_distinct(self._parts)
         self.origin = ""
         """Description of where the reports come from; empty until `partitions` is used."""
 
@@ -253,7 +253,7 @@ def _apply(function: Callable[[ReportBatch], Result], part: Partition) -> Result
     return function(part.load())
 
 
-def _check_distinct(parts: Iterable[Part]) -> None:
+def check_distinct(parts: Iterable[Part]) -> None:
     """Raise InputError if a file is named twice: its reports would count twice."""
     seen: set[str] = set()
     for part in parts:

@@ -206,7 +206,6 @@ def decode(
 @options.option("--other", type=click.Choice(list(OTHER_MODELS)), default="mixture")
 @options.option("--fitted", type=options.POSITIVE_INT, metavar="COUNT")
 @options.option("--test", type=click.Choice(["score", "paper", "lrt"]), default="score")
-@options.flag("--from-counts")
 @options.alpha_option
 @run_options
 def associate(
@@ -216,7 +215,6 @@ def associate(
     test: str,
     top: int,
     fitted: int | None,
-    from_counts: bool,
     alpha: float,
     **common: Any,
 ) -> None:
@@ -243,17 +241,13 @@ def associate(
     test
         Test of independence of two questions: score test (score), the statistic of Fanti, Pihur and
         Erlingsson, 2016 (paper), or likelihood ratio test (lrt).
-    from_counts
-        Estimate the table of two questions from counts of their bits, in one pass over the reports;
-        less precise if strings set several bits. REPORTS may be files that deniable count wrote.
 
     Examples
     --------
     deniable associate survey.toml reports.parquet --question browser --question ad_blocker
     deniable associate survey.toml reports.parquet --question homepage --question ad_blocker \
         --candidates homepage=found.csv --top 5 -o joint.png
-    deniable associate survey.toml monday.npz tuesday.npz --from-counts \
-        --question browser --question ad_blocker
+    deniable associate survey.toml monday.npz tuesday.npz
     """
     from deniable.analysis import associate as verb
 
@@ -269,7 +263,6 @@ def associate(
         "other": OTHER_MODELS[other],
         "top": top,
         "fitted": fitted,
-        "from_counts": from_counts,
         "alpha": alpha,
         "executor": run.executor,
     }
@@ -369,11 +362,10 @@ def discover(question: str | None, words: Path | None, stages: bool, **given: An
 @options.option("-o", "--output", type=options.OutputPath(".npz"), required=True, metavar="FILE")
 @options.json_option("the outcome")
 def count(questions: tuple[str, ...], output: Path, **common: Any) -> None:
-    r"""Count how often bits of two questions occur together, for deniable associate --from-counts.
+    r"""Count how often bits of two questions occur together.
 
-    That analysis needs only these counts, not the reports. Counts add up: count shards, days or
-    machines separately, then combine the files with this command. REPORTS may therefore also be
-    files of counts (.npz).
+    The counts are all that deniable associate needs, so that reports can be deleted. Counts add up:
+    REPORTS of both commands may be counts of shards, days or machines (.npz files).
 
     Parameters
     ----------
@@ -388,12 +380,12 @@ def count(questions: tuple[str, ...], output: Path, **common: Any) -> None:
     deniable count survey.toml monday.npz tuesday.npz --question browser --question ad_blocker \
         -o both.npz
     """
-    from deniable.analysis import pair_counts
+    from deniable.analysis import count as verb
 
     run = AnalysisRun(**common)
     names = list(questions) or [question.name for question in run.survey.questions]
     with progress_bars():
-        counts = pair_counts(run.survey, run.chosen_reports(), names, executor=run.executor)
+        counts = verb(run.survey, run.chosen_reports(), names, executor=run.executor)
     counts.save(output)
     size = output.stat().st_size
     print_outcome(

@@ -51,7 +51,7 @@ SECTIONS = {
         "decode": ("cli.analysis_commands", "Estimate how common each value is."),
         "associate": ("cli.analysis_commands", "Estimate the joint distribution of questions."),
         "discover": ("cli.analysis_commands", "Find strings that nobody listed in advance."),
-        "count": ("cli.analysis_commands", "Count pairs of bits, for associate --from-counts."),
+        "count": ("cli.analysis_commands", "Count pairs of bits of two questions, for associate."),
         "report": ("cli.report_command", "Make a self-contained HTML page from saved results."),
     },
     "Other commands": {

@@ -13,6 +13,7 @@ import numpy as np
 
 from deniable.columns import Column, ReportBatch
 from deniable.columns.batch import packed_numbers, to_bodies
+from deniable.inference.marginal.bit_counts import BitCounts
 from deniable.kernels.array_types import Bytes, Floats, Int64s, Words
 from deniable.kernels.counting.bit_sums import count_ones
 from deniable.mechanisms import BitMechanism, Mechanism
@@ -59,14 +60,14 @@ class PartCounts:
         return cls(ones, ones.sum(axis=1), np.zeros(width + 1, np.int64))
 
     @classmethod
-    def of_strata(cls, part: Part, ones: Int64s, total: Int64s) -> PartCounts:
-        """Return the counts of the first strata of a part; ones : int64[S, k], total : int64[S]."""
+    def of_strata(cls, part: Part, bits: BitCounts) -> PartCounts:
+        """Return the counts of a part from those of its strata."""
         groups, of_stratum = _hash_groups(part)
-        width = ones.shape[1]
-        grouped, size = np.zeros((groups, width), np.int64), np.zeros(groups, np.int64)
-        np.add.at(grouped, of_stratum[: len(ones)], ones)
-        np.add.at(size, of_stratum[: len(ones)], total)
-        return cls(grouped, size, np.zeros(width + 1, np.int64))
+        width = bits.ones.shape[1]
+        ones, total = np.zeros((groups, width), np.int64), np.zeros(groups, np.int64)
+        np.add.at(ones, of_stratum, bits.ones)
+        np.add.at(total, of_stratum, bits.total)
+        return cls(ones, total, np.zeros(width + 1, np.int64))
 
     def __add__(self, other: PartCounts) -> PartCounts:
         """Return the counts of both sets of reports together."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deniable import associate, decode, simulate
-from deniable.analysis import pair_counts
+from deniable.analysis import count
 from deniable.inference.models.base import Candidates, model_of
 from deniable.inference.models.subset import SubsetModel
 from deniable.kernels.array_types import Bytes, Floats
@@ -98,7 +98,7 @@ def test_tables_by_likelihood_and_by_counts_agree() -> None:
     answers = {"x": [None if i % 5 == 0 else v for i, v in enumerate(x)], "y": y.tolist()}
     reports = simulate(made, answers, rng=rng)
     by_reports = associate(made, reports, ["x", "y"])
-    by_counts = associate(made, pair_counts(made, reports, ["x", "y"]), ["x", "y"])
+    by_counts = associate(made, count(made, reports, ["x", "y"]), ["x", "y"])
     assert by_reports.labels == by_counts.labels == ((*"abcd", NO_ANSWER), tuple("abcd"))
     off = np.abs(by_reports.table - by_counts.table) / by_reports.standard_error
     assert off.max() < 0.5

@@ -24,7 +24,6 @@ import numpy as np
 from deniable.columns import Column
 from deniable.errors import InputError
 from deniable.formatting import percent
-from deniable.inference.joint.collapse import category_averages
 from deniable.inference.joint.unlisted import Unlisted
 from deniable.inference.marginal.bit_counts import BitCounts, Repetition
 from deniable.inference.marginal.detection import Correction
@@ -202,13 +201,6 @@ class Components:
     mixing: Floats
     exclusive: bool = False
     contrast_variance: Floats | None = None
-
-    def collapsed(self, groups: Indices, margin: Floats) -> Components:
-        """Return the components of categories that are added up.
-
-        Category i, with the share margin[i], becomes part of category groups[i].
-        """
-        return replace(self, mixing=category_averages(groups, margin) @ self.mixing)
 
 
 class CategoryModel(ABC, Generic[C]):

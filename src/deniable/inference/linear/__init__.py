@@ -1,1 +1,0 @@
-"""Joint tables of two questions from pair counts, by least squares."""
