@@ -236,8 +236,7 @@ def test_a_removed_string_put_back_is_tested_as_if_it_had_stayed(tables: MassTab
 def test_cutoffs_sum_to_alpha_and_favour_the_likely() -> None:
     odds, z = np.array([5.0, 0.0, -5.0, -20.0]), np.array([3.0, 3.0, 3.0, 3.0])
     cutoff = cutoffs_at(cutoff_height(odds, z, 0.05), odds, z)
-    assert 0.0499 < cutoff.sum() <= 0.05
-    assert (np.diff(cutoff) < 0).all()
+    assert 0.0499 < cutoff.sum() <= 0.05 and (np.diff(cutoff) < 0).all()
 
 
 @pytest.mark.slow
