@@ -160,14 +160,6 @@ def test_impossible_losses_and_noise_are_refused() -> None:
     assert Noise.of(p=0.0, q=1.0, f=0.5).p_star == Fraction(1, 4)
 
 
-def test_former_names_of_losses_warn() -> None:
-    loss = PrivacyLoss(1.0, 2.0)
-    with pytest.warns(DeprecationWarning, match="per_report"):
-        assert loss.once == 1.0
-    with pytest.warns(DeprecationWarning, match="in_total"):
-        assert loss.forever == 2.0
-
-
 @pytest.mark.parametrize(
     "parts",
     [

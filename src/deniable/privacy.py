@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from warnings import warn
 
 from deniable.errors import InputError
 
@@ -63,18 +62,6 @@ class PrivacyLoss:
             add_rounding_up(self.per_report, other.per_report),
             add_rounding_up(self.in_total, other.in_total),
         )
-
-    @property
-    def once(self) -> float:
-        """Return `per_report`, under its former name."""
-        warn("PrivacyLoss.once is now called per_report", DeprecationWarning, stacklevel=2)
-        return self.per_report
-
-    @property
-    def forever(self) -> float:
-        """Return `in_total`, under its former name."""
-        warn("PrivacyLoss.forever is now called in_total", DeprecationWarning, stacklevel=2)
-        return self.in_total
 
 
 NO_LOSS = PrivacyLoss(0.0, 0.0)

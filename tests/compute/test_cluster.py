@@ -354,6 +354,14 @@ def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         executor_of("dask://127.0.0.1:1")
 
 
+def test_what_a_lost_scheduler_took_with_it_is_said(client: Any) -> None:
+    cluster = Cluster(client)
+    futures = cluster.submit(len, [["piece"]])
+    client.cancel(futures)  # so does a scheduler that goes away
+    with pytest.raises(ClusterError, match="connection to the scheduler was lost"):
+        list(cluster.gather(futures))
+
+
 def test_workers_are_there_and_have_the_same_version(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -266,3 +266,10 @@ def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     imported(empty, *SINGLE, EXAMPLE / "reports.csv.gz")
+
+
+def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
+    reports = EXAMPLE / "reports.csv.gz"
+    done = run("--client", "cpp", *SINGLE, reports, reports, "-o", tmp_path / "out")
+    assert done.exit_code == 1 and "is given twice" in done.output
+    assert not (tmp_path / "out").exists()

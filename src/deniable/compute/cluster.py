@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise
 from typing import Any
@@ -78,7 +80,7 @@ class Cluster(Executor):
         """Hold function(shard) for every shard."""
         futures, sizes = list[Any](), list[int]()
         for groups in self._groups(shards):
-            with self.client.as_current():  # else this is the client that was made last, or none
+            with self.client.as_current(), _scheduler_needed():  # else it is the last one made
                 distributed.wait(futures)
             futures += self.submit(function, groups)
             sizes += map(len, groups)
@@ -96,7 +98,8 @@ class Cluster(Executor):
     def gather(self, futures: list[Any]) -> Iterator[Any]:
         """Return the results of tasks."""
         try:
-            return chain.from_iterable(self.client.gather(futures))
+            with _scheduler_needed():
+                return chain.from_iterable(self.client.gather(futures))
         except KilledWorker as error:
             raise ClusterError(
                 f"workers died while they ran the task {error.task}, which may need more memory "
@@ -158,6 +161,15 @@ def connected(address: str) -> Cluster:
         ) from None
     CONNECTIONS[address] = client
     return Cluster(client)
+
+
+@contextmanager
+def _scheduler_needed() -> Iterator[None]:
+    """Say in words that the scheduler is gone, with everything that it knew."""
+    try:
+        yield
+    except CancelledError:
+        raise ClusterError("the connection to the scheduler was lost: start again") from None
 
 
 def _each(function: Callable[..., Result], *lists: Sequence[object]) -> list[Result]:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deniable.analysis.source import check_distinct
 from deniable.columns import ReportBatch, write
 from deniable.columns.batch import column_sizes
 from deniable.compute.progress import report_progress
@@ -161,6 +162,7 @@ def import_reports(
 
     Return the numbers of reports and of clients. If a report is wrong, nothing is written.
     """
+    check_distinct(list(paths))
     survey = Survey.from_toml(text)
     widths = {question.column: question.width for question in questions}
     strings = [question.params.m for question in questions if question.kind == "string"]
