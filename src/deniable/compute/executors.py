@@ -203,7 +203,7 @@ def executor_of(executor: AnyExecutor) -> Executor:
             return connected(executor)
         raise InputError(
             f"unknown executor {executor!r}: expected {EXECUTORS}."
-            f"{did_you_mean(kind, ('threads', 'dask', 'tls'))}"
+            f"{did_you_mean(kind, ['threads'])}"
         )
     library = sys.modules.get("distributed")
     if library is None or not isinstance(executor, library.Client):
