@@ -115,15 +115,10 @@ def trial(setting: Setting, crowd: JointPopulation, rng: Any, ways: tuple[bool, 
         for name, values in crowd.values.items()
         if survey.question(name).kind == "string"
     }
+    sources = [deniable.count(survey, batch, ["x", "y"]) if way else batch for way in ways]
     return [
-        deniable.associate(
-            survey,
-            deniable.count(survey, batch, ["x", "y"]) if way else batch,
-            ["x", "y"],
-            candidates=listed,
-            top=setting.top,
-        )
-        for way in ways
+        deniable.associate(survey, source, ["x", "y"], candidates=listed, top=setting.top)
+        for source in sources
     ]
 
 

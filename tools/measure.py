@@ -178,7 +178,7 @@ def _is_number(node: ast.AST) -> bool:
 def commands_and_options() -> tuple[int, int] | None:
     """Count the commands and their options; None where the command line is not installed."""
     try:
-        from click import Command, Group, Option
+        from click import Command, Context, Group, Option
 
         from deniable.cli.app import app
     except ImportError:
@@ -189,7 +189,9 @@ def commands_and_options() -> tuple[int, int] | None:
         command = waiting.pop()
         options += sum(isinstance(each, Option) for each in command.params)
         if isinstance(command, Group):
-            waiting += [command.commands[name] for name in command.commands]
+            context = Context(command)
+            names = command.list_commands(context)
+            waiting += filter(None, (command.get_command(context, name) for name in names))
         else:
             commands += 1
     return commands, options

@@ -18,7 +18,7 @@ from deniable.analysis.counting import PairLayout, read_counts
 from deniable.analysis.source import Source
 from deniable.analysis.tallying import count_all
 from deniable.columns import ReportBatch, write
-from deniable.compute.executors import Threads, threads
+from deniable.compute.executors import threads
 from deniable.errors import InputError
 from deniable.inference.models.base import TableSettings
 from deniable.results import Joint
@@ -166,7 +166,7 @@ def test_a_local_hash_counts_as_its_reports_do() -> None:
 
 def test_counts_of_shards_add_up(tmp_path: Path) -> None:
     pair = ["page", "browser"]
-    whole = count(SURVEY, BATCH, pair, executor=Threads(2))
+    whole = count(SURVEY, BATCH, pair, executor="threads:2")
     parts = [count(SURVEY, BATCH.select(slice(i, None, 3)), pair) for i in range(3)]
     parts[2].save(tmp_path / "third.npz")
     write(tmp_path / "first.parquet", BATCH.select(slice(0, None, 3)))

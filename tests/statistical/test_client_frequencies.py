@@ -13,7 +13,7 @@ import pytest
 from experiments.paper.audit import audit, upper_limit
 
 from deniable.client import Client
-from deniable.mechanisms import Boolean, Noise, schemes
+from deniable.mechanisms import Boolean, Noise, bit_mechanism
 from deniable.survey import Survey
 from tests.surveys import ANY_SURVEY, survey_toml
 
@@ -56,12 +56,12 @@ def test_bits_come_out_at_p_star_and_q_star(noise: str) -> None:
 
 
 def test_broken_twin_that_never_turns_a_1_into_a_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = schemes.randomise
+    real = bit_mechanism.randomise
 
     def mutant(bits: int, *rest: Any) -> int:
         return real(bits, *rest) | bits
 
-    monkeypatch.setattr(schemes, "randomise", mutant)
+    monkeypatch.setattr(bit_mechanism, "randomise", mutant)
     assert worst_deviation(CASES["quarters"]) > 5
 
 
