@@ -63,9 +63,9 @@ DAY = date(2025, 3, 3)
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """A client of a scheduler with two workers on this machine."""
+    """A client of a scheduler with two workers on this machine, which is not the default one."""
     one = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(host="127.0.0.1", **one) as local, Client(local) as client:
+    with LocalCluster(host="127.0.0.1", **one) as own, Client(own, set_as_default=False) as client:
         yield client
         for connection in CONNECTIONS.values():
             connection.close()

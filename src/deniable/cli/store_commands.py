@@ -114,7 +114,7 @@ def check(ctx: click.Context, store: str, as_json: bool) -> None:
 def backup(store: str, to: str, as_json: bool) -> None:
     """Copy STORE, as it is at one moment, to a new store TO.
 
-    A collector may keep running meanwhile. TO is FILE.db or postgresql://…, also of the other kind.
+    A collector may keep running meanwhile. TO is FILE.db or postgresql://…, whatever STORE is.
 
     Examples
     --------

@@ -76,10 +76,10 @@ class Cluster(Executor):
 
     def hold(self, function: Callable[[Shard], Result], shards: Iterable[Shard], /) -> Held[Result]:
         """Hold function(shard) for every shard."""
-        futures: list[Any] = []
-        sizes: list[int] = []
+        futures, sizes = list[Any](), list[int]()
         for groups in self._groups(shards):
-            distributed.wait(futures)
+            with self.client.as_current():  # else this is the client that was made last, or none
+                distributed.wait(futures)
             futures += self.submit(function, groups)
             sizes += map(len, groups)
         return HeldByWorkers(self, futures, sizes)

@@ -16,8 +16,9 @@ from deniable.discovery.shared.mixture import Mixture
 from deniable.discovery.shared.string_models import CharacterModel
 from deniable.discovery.shared.tables import MassTables
 from deniable.discovery.shared.tally import NumberTally
-from deniable.discovery.shared.testing import HashTest, LatticeTables, cutoffs_by_odds
+from deniable.discovery.shared.testing import HashTest, LatticeTables
 from deniable.errors import InputError
+from deniable.inference.power.cutoffs import cutoff_height, cutoffs_at
 from deniable.mechanisms import LocalHash
 from deniable.protocols import Alphabet
 from deniable.results import Discovery
@@ -234,10 +235,8 @@ def test_a_removed_string_put_back_is_tested_as_if_it_had_stayed(tables: MassTab
 
 def test_cutoffs_sum_to_alpha_and_favour_the_likely() -> None:
     odds, z = np.array([5.0, 0.0, -5.0, -20.0]), np.array([3.0, 3.0, 3.0, 3.0])
-    cutoff = cutoffs_by_odds(odds, z, 0.05)
-    assert 0.0499 < cutoff.sum() <= 0.05
-    assert (np.diff(cutoff) < 0).all()
-    assert len(cutoffs_by_odds(np.zeros(0), np.zeros(0), 0.05)) == 0
+    cutoff = cutoffs_at(cutoff_height(odds, z, 0.05), odds, z)
+    assert 0.0499 < cutoff.sum() <= 0.05 and (np.diff(cutoff) < 0).all()
 
 
 @pytest.mark.slow

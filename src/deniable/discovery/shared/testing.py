@@ -25,7 +25,6 @@ import numpy as np
 from deniable.discovery.shared.screening import lattice_transforms, multiplied
 from deniable.discovery.shared.strings import Rows, StringTests
 from deniable.discovery.shared.tables import ScoreTables
-from deniable.inference.power.cutoffs import cutoff_height, cutoffs_at
 from deniable.kernels.array_types import Complexes, Floats, Int64s, Singles
 
 STEP = 0.004
@@ -252,12 +251,3 @@ class PlannedTests:
         before = odds, expected, variance
         tests = TableTests(self.rows, p_value, cutoff, mass, height, precision, reports, *before)
         return tests.take(passed)
-
-
-def cutoffs_by_odds(odds: Floats, z: Floats, alpha: float) -> Floats:
-    """float64[n]: the largest p-value at which each candidate is accepted; they sum to at most α.
-
-    odds : float64[n], log-odds that the string is present
-    z : float64[n], expected test statistic if it is
-    """
-    return cutoffs_at(cutoff_height(odds, z, alpha), odds, z)
