@@ -102,11 +102,11 @@ class WholeNumber(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: Context) -> Any:
         """Return the integer, which may be typed as 1000000, 1,000,000 or 1e6."""
-        number = _number(str(value).replace(",", ""))
-        if not number.is_integer():
+        text = re.sub(r",(?=\d{3}(,|$))", "", str(value))
+        if not (number := _number(text)).is_integer():
             self.fail(f"expected a whole number, got {value!r}", param, ctx)
         if isinstance(value, str):
-            value = int(number) if "e" in value.lower() else value.replace(",", "")
+            value = int(number) if "e" in text.lower() else text
         return super().convert(value, param, ctx)
 
 

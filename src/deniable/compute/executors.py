@@ -202,8 +202,7 @@ def executor_of(executor: AnyExecutor) -> Executor:
                 from deniable.compute.cluster import connected
             return connected(executor)
         raise InputError(
-            f"unknown executor {executor!r}: expected {EXECUTORS}."
-            f"{did_you_mean(kind, ('threads', 'dask', 'tls'))}"
+            f"unknown executor {executor!r}: expected {EXECUTORS}.{did_you_mean(kind, ['threads'])}"
         )
     library = sys.modules.get("distributed")
     if library is None or not isinstance(executor, library.Client):

@@ -106,5 +106,5 @@ def _opened(url: str, create: bool) -> Store:
         return PostgresStore(url, create=create)
     raise InputError(
         f"{without_password(url)} is not a store: expected FILE.db, sqlite:///FILE.db or "
-        "postgresql://…"
+        "postgresql://… (only Parquet files can be at s3://… or gs://…)"
     )
