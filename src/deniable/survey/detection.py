@@ -18,9 +18,9 @@ MIN_COHORTS = 8
 With local hashing, families of hash functions count.
 """
 NOT_TESTED = (
-    f"Nothing is tested, so no value is called detected: tests need {MIN_REPORTS:,} reports of a "
-    f"string question, {MIN_CLIENTS} clients in repeated collection, and {MIN_COHORTS} cohorts or "
-    "families of hash functions"
+    f"Nothing is tested, and no value is called detected, with fewer than {MIN_REPORTS:,} reports "
+    f"of a string question, {MIN_CLIENTS} clients in repeated collection, or {MIN_COHORTS} cohorts "
+    "or families of hash functions"
 )
 
 
